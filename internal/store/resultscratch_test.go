@@ -344,7 +344,8 @@ func scratchStep(steps string, position int) (id int64, template string, variant
 }
 
 func (h *resultHistory) scratchChain(chain []scratchMessage) (u scratchUnit) {
-	chain = slices.DeleteFunc(chain, func(m scratchMessage) bool { return m.state == 5 && m.outcome == 0 })
+	members := chain // who names a message answers all that are one with it, also if it was tried in vain before another took its place
+	chain = slices.DeleteFunc(slices.Clone(chain), func(m scratchMessage) bool { return m.state == 5 && m.outcome == 0 })
 	if len(chain) == 0 {
 		return u
 	}
@@ -364,7 +365,7 @@ func (h *resultHistory) scratchChain(chain []scratchMessage) (u scratchUnit) {
 	}
 	if counted["sent"] {
 		counted["read"], counted["clicked"] = read > 0, last.clicked > 0
-		for _, m := range chain {
+		for _, m := range members {
 			for _, what := range h.answers[m.ref] {
 				switch what {
 				case "!":
