@@ -58,6 +58,15 @@ func (m ResultMarks) String() string {
 	return strings.Join(all, ",")
 }
 
+// Untold returns the marks of m of which nobody knows whether a message has them, because its network tells only what is in
+// told; see [ResultMessage].
+func (m ResultMarks) Untold(told ResultMarks) ResultMarks {
+	if told&ResultAnswered != 0 { // who can write can also withdraw consent
+		told |= ResultOptedOut
+	}
+	return m & (ResultDelivered | ResultRead | ResultAnswered | ResultOptedOut | ResultClicked) &^ told
+}
+
 // ResultGroup is by what results are counted.
 type ResultGroup string
 
@@ -87,7 +96,7 @@ type ResultFilter struct {
 	Rule     AutomationID
 	Template string
 	Session  SessionID
-	None     []ResultGroup // only messages that belong to no sequence, campaign, rule or session
+	None     []ResultGroup // only messages that belong to no sequence, campaign, rule, template or session
 	Variant  int           // of the step, from 1
 	Hours    bool          // also counts when messages were read
 }

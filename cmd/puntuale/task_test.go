@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,5 +84,49 @@ func TestArchiveSays(t *testing.T) {
 	log, _, _ := runTask(t, task{name: "archive", every: time.Minute, urgent: folderFault}, 30*time.Minute, nil, full, full, away, nil)
 	if strings.Count(log, "level=ERROR") != 1 || strings.Count(log, "level=WARN") != 1 || strings.Count(log, "works again") != 1 {
 		t.Errorf("logged\n%s", log)
+	}
+}
+
+// TestRecount: counts that somebody lost come back, beside a running server.
+func TestRecount(t *testing.T) {
+	t.Parallel()
+	term := newConsole(t, nil)
+	if code, _, said := term.runs("", "recount", "--data", "data"); code != exitFailed || !strings.Contains(said, "nothing to count") {
+		t.Errorf("without a database: exit code %d: %s", code, said)
+	}
+	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data")
+	base := server.logged.waitFor(t, `"url":"([^"]+)"`)
+	partner := term.besideServer(t)(t, "", "partner", "create", "--name", "A", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
+	_, body := call(t, "POST", base+"/api/client/create", partner, `{"name":"Studio","email":"a@b","password":"x","phone":"+390212345678"}`)
+	key, client := field(t, body, "api_key"), field(t, body, "id_client")
+	if status, body := call(t, "POST", base+"/api/messages", key, `{"phone":"3331234567","text":"Ciao"}`); status != http.StatusOK {
+		t.Fatal(body)
+	}
+	counts := func(sent string) func() bool {
+		return func() bool {
+			_, body := call(t, "GET", base+"/api/results", key, "")
+			return strings.Contains(body, `"counting":false`) && strings.Contains(body, `"sent":`+sent)
+		}
+	}
+	eventually(t, "the message is counted", counts("1"))
+	db, err := sql.Open("sqlite", filepath.Join(term.dir, "data", "puntuale.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, args := range [][]string{nil, {"--client", client}} {
+		if _, err := db.Exec("delete from result_month"); err != nil {
+			t.Fatal(err)
+		}
+		if !counts("0")() {
+			t.Error("the counts are not lost")
+		}
+		if code, said, errs := term.runs("", append([]string{"recount", "--data", "data"}, args...)...); code != exitDone || !strings.Contains(said, "of 1 clients") {
+			t.Errorf("recount %v: exit code %d: %s%s", args, code, said, errs)
+		}
+		eventually(t, "the message is counted again", counts("1"))
+	}
+	if code, _, said := term.runs("", "recount", "--data", "data", "--client", "999999"); code != exitFailed {
+		t.Errorf("a client that is not there: exit code %d: %s", code, said)
 	}
 }

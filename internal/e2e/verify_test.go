@@ -178,30 +178,29 @@ func (v *verifier) outcomes(since time.Time) {
 // results reads the client's results until they equal a count of the rows. They are counted a little later than the rows.
 func (v *verifier) results() {
 	v.t.Helper()
-	sent, cancelled := 0, 0
+	type counts struct{ Sent, Failed, Cancelled int }
+	var want counts
 	for _, row := range v.rows {
 		switch row.State {
 		case "COMPLETED":
-			sent++
+			want.Sent++
+		case "FAILED":
+			want.Failed++
 		case "CANCELLED":
-			cancelled++
+			want.Cancelled++
 		}
 	}
 	day := func(n int) string { return time.Now().AddDate(0, 0, n).Format(time.DateOnly) }
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 		var got struct {
-			Results []struct{ Sent, Cancelled int }
+			Total counts
 		}
 		must(v.t, "GET", v.base+"/api/results?by=session&start="+day(-2)+"&end="+day(2), v.tenant.key, nil).into(v.t, &got)
-		s, c := 0, 0
-		for _, r := range got.Results {
-			s, c = s+r.Sent, c+r.Cancelled
-		}
-		if s == sent && c == cancelled {
+		if got.Total == want {
 			return
 		}
 		if time.Now().After(deadline) {
-			v.t.Errorf("the results have %d sent and %d cancelled, the rows %d and %d", s, c, sent, cancelled)
+			v.t.Errorf("the results have %+v, the rows %+v", got.Total, want)
 			return
 		}
 	}

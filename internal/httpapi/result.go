@@ -45,12 +45,13 @@ type ResultChoice struct {
 	Campaign string `query:"campaign" doc:"ID of a campaign; 0: messages without one"`
 	Rule     string `query:"rule" doc:"ID of the automation that started the messages; 0: messages that none started"`
 	Template string `query:"template" doc:"Name of a template"`
+	None     string `query:"none" enum:"template" doc:"template: messages without a template"`
 	Session  string `query:"session" doc:"ID of a session; 0: messages without one"`
 	Variant  string `query:"variant" enum:"A,B,C,D" doc:"A variant of this step, or else of this campaign"`
 }
 
 func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
-	return result.Report{Start: c.Start, End: c.End, Sequence: c.Sequence, Step: c.Step, Campaign: c.Campaign, Rule: c.Rule, Template: c.Template, Session: c.Session, Variant: c.Variant, Faults: faults}
+	return result.Report{Start: c.Start, End: c.End, Sequence: c.Sequence, Step: c.Step, Campaign: c.Campaign, Rule: c.Rule, Template: c.Template, None: c.None, Session: c.Session, Variant: c.Variant, Faults: faults}
 }
 
 // ResultsAnswer is a report.
@@ -164,8 +165,11 @@ func resultRowOf(r puntuale.ResultRow) resultRow {
 		Planned: r.Planned, Sent: r.Sent, Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered),
 		Clicked: told(puntuale.ResultClicked), OptedOut: told(puntuale.ResultOptedOut), Failed: r.Failed, Skipped: r.Skipped, Cancelled: r.Cancelled,
 	}}
-	if out.Buttons == nil {
+	if out.Buttons == nil { // a partner's report
 		out.Buttons = map[string]int64{}
+	}
+	if out.Reasons == nil { // a variant without messages
+		out.Reasons = map[string]int64{}
 	}
 	if b := r.Bookings; b != nil {
 		out.Bookings = (*bookingResults)(b)
@@ -237,8 +241,8 @@ func resultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeo
 }
 
 func resultPersonOf(p result.Person) resultPerson {
-	told := func(mark, tells puntuale.ResultMarks) *bool {
-		if p.Told&tells == 0 {
+	told := func(mark puntuale.ResultMarks) *bool {
+		if mark.Untold(p.Told) != 0 {
 			return nil
 		}
 		return new(p.Marks&mark != 0)
@@ -246,10 +250,10 @@ func resultPersonOf(p result.Person) resultPerson {
 	out := resultPerson{
 		Of: textOrNull(p.Of), Variant: textOrNull(p.Letter()),
 		Message: p.ID.String(), Phone: textOrNull(p.Phone), Name: textOrNull(p.Name), Day: p.Day.String(), Sent: p.Marks&puntuale.ResultSent != 0,
-		Delivered: told(puntuale.ResultDelivered, puntuale.ResultDelivered), Read: told(puntuale.ResultRead, puntuale.ResultRead),
-		Answered: told(puntuale.ResultAnswered, puntuale.ResultAnswered), OptedOut: told(puntuale.ResultOptedOut, puntuale.ResultAnswered),
+		Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead),
+		Answered: told(puntuale.ResultAnswered), OptedOut: told(puntuale.ResultOptedOut),
 		Failed: p.Marks&puntuale.ResultFailed != 0, Skipped: p.Marks&puntuale.ResultSkipped != 0, Cancelled: p.Marks&puntuale.ResultCancelled != 0,
-		Clicked: told(puntuale.ResultClicked, puntuale.ResultClicked),
+		Clicked: told(puntuale.ResultClicked),
 	}
 	if p.Sequence != 0 {
 		out.Sequence, out.Step = new(p.Sequence.String()), new(strconv.Itoa(p.Step))

@@ -27,6 +27,9 @@ func TestCampaignVariants(t *testing.T) {
 		var made campaignOf
 		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"Prova","canary":30,`+comparedTexts+`}`)
 		_, number := idsOf(t, a, made.ID)
+		if r := s.must(nil, "GET", "/api/results?by=variant&campaign="+made.ID, a.Key, ""); strings.Count(r.body, `"key":"B","name":"Secondo, {{nome}}"`) != 1 || strings.Contains(r.body, `"reasons":null`) {
+			t.Errorf("texts that nobody got yet: %s", r.body)
+		}
 		path, texts := "/api/campaigns/"+made.ID, []string{"Primo, Anna", "Secondo, Anna"}
 		expected := func(phone string) int {
 			if campaign.HeldOut(puntuale.CampaignID(number), phone, 20) {

@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -18,8 +17,9 @@ import (
 
 // TestResultsAreExact makes random histories: starts, outcomes in any order and again, receipts, re-sends, moves, stops,
 // replies, opt-outs, bookings, erasures, other time zones, archive, and a move to another database. Meanwhile the counter counts now and then, in
-// chunks of any size, and the server stops between chunks. Then reports must equal a count from scratch, which knows
-// nothing of the counter. The seed is in the test's name.
+// chunks of any size. The server stops between chunks, and chunks break off: a statement fails, the caller gives up, the
+// connection is lost at the COMMIT. Then reports, and the lists of people behind their numbers, must equal a count from
+// scratch, which knows nothing of the counter. The seed is in the test's name.
 func TestResultsAreExact(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
@@ -33,7 +33,12 @@ func TestResultsAreExact(t *testing.T) {
 				d := driver(t)
 				d.Clock.Set(longAgo)
 				d.Config.Public = linkSite
+				var p *proxy
+				if d.Postgres {
+					p = behindProxy(t, d)
+				}
 				h := newResultHistory(t, storetest.NewWorld(t, d), seed)
+				h.proxy = p
 				for round := range 4 {
 					h.play(70)
 					h.compare(fmt.Sprintf("after round %d", round))
@@ -59,8 +64,10 @@ type resultHistory struct {
 	r        *rand.Rand
 	clients  []puntuale.ClientID
 	sessions map[puntuale.ClientID][]puntuale.SessionID
+	proxy    *proxy // nil: there is none
 	template *storetest.Client
 	own      map[puntuale.ClientID]*storetest.Client
+	second   map[puntuale.ClientID]puntuale.SequenceID // another sequence
 	node     puntuale.NodeID
 	joined   time.Time
 	claimed  []puntuale.Result
@@ -78,13 +85,15 @@ type bookedRef struct {
 }
 
 func newResultHistory(t *testing.T, w *storetest.World, seed uint64) *resultHistory {
-	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, statuses: map[bookedRef]int{}, reasons: map[puntuale.MessageRef]string{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
+	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, statuses: map[bookedRef]int{}, reasons: map[puntuale.MessageRef]string{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}, second: map[puntuale.ClientID]puntuale.SequenceID{}}
 	for range 2 {
 		c := w.Client(puntuale.AccountFull)
 		second, err := c.CreateSession(context.Background(), puntuale.Session{Name: "seconda", Type: puntuale.Official, Sandbox: true, Created: longAgo}, nil)
 		h.ok(err)
 		h.clients, h.template, h.own[c.ID] = append(h.clients, c.ID), c, c
 		h.sessions[c.ID] = []puntuale.SessionID{c.Session, second}
+		h.second[c.ID], err = c.CreateSequence(context.Background(), puntuale.Sequence{Name: "seconda", Steps: []puntuale.Step{{Text: "ciao"}}}, nil)
+		h.ok(err)
 		_, err = c.UpdateSettings(context.Background(), puntuale.SettingsPatch{TrackLinks: new(true)})
 		h.ok(err)
 	}
@@ -116,7 +125,11 @@ func (h *resultHistory) start() {
 	c.ID, c.Session = id, h.sessions[id][h.r.IntN(2)]
 	run := c.Run(h.phone(), h.now().Add(time.Duration(h.r.IntN(72*60))*time.Minute-12*time.Hour), 1+h.r.IntN(3))
 	run.Run.Zone = zonesOfHistories[h.r.IntN(3)]
-	run.Run.Sequence, run.Run.Rule, run.Run.Received = 0, puntuale.AutomationID(h.r.IntN(2)*4), h.now()
+	run.Run.Sequence = append(h.sequences(id), 0)[h.r.IntN(3)]
+	if run.Run.Sequence != 0 && h.r.IntN(3) == 0 {
+		run.Run.Campaign = sequenceCampaign
+	}
+	run.Run.Rule, run.Run.Received = puntuale.AutomationID(h.r.IntN(2)*4), h.now()
 	for i := range run.Messages {
 		if h.r.IntN(2) == 0 {
 			run.Messages[i].Content.Template = "modello"
@@ -130,15 +143,21 @@ func (h *resultHistory) start() {
 		run.Messages[i].ValidUntil = run.Messages[i].Due.Add(20 * 24 * time.Hour)
 	}
 	if h.r.IntN(3) == 0 { // one message of a campaign, in one of its variants
-		run.Messages, run.Run.Campaign, run.Run.Origin = run.Messages[:1], comparedCampaign, puntuale.OriginMassive
+		run.Messages, run.Run.Sequence, run.Run.Campaign, run.Run.Origin = run.Messages[:1], 0, comparedCampaign, puntuale.OriginMassive
 		run.Messages[0].Step, run.Messages[0].StepID, run.Messages[0].Variant = h.r.IntN(puntuale.MaxVariants), "", 0
 	}
 	_, err := h.Tenant(id).Start(context.Background(), run)
 	h.ok(err)
 }
 
-// comparedCampaign is the campaign of messages in several variants.
-const comparedCampaign puntuale.CampaignID = 5
+const (
+	comparedCampaign puntuale.CampaignID = 5 // of messages in several variants
+	sequenceCampaign puntuale.CampaignID = 6 // of sequences
+)
+
+func (h *resultHistory) sequences(client puntuale.ClientID) []puntuale.SequenceID {
+	return []puntuale.SequenceID{h.own[client].Sequence, h.second[client]}
+}
 
 // some returns up to n stored messages of a client that match a condition.
 func (h *resultHistory) some(n int, condition string) (all []puntuale.MessageRef) {
@@ -403,7 +422,7 @@ func (h *resultHistory) book() {
 	decide := put.Decide
 	put.Decide = func(s puntuale.BookingState) (puntuale.BookingChange, error) {
 		change, err := decide(s)
-		change.Sequence, change.Status = c.Sequence+puntuale.SequenceID(h.r.IntN(2)), puntuale.BookingStatus(h.r.IntN(5))
+		change.Sequence, change.Status = h.sequences(id)[h.r.IntN(2)], puntuale.BookingStatus(h.r.IntN(5))
 		change.Date = h.now().Add(time.Duration(h.r.IntN(40*24)-20*24) * time.Hour)
 		change.Phone, change.Zone = phone, append(zonesOfHistories, "", "")[h.r.IntN(5)]
 		return change, err
@@ -417,8 +436,51 @@ func (h *resultHistory) wait() {
 }
 
 func (h *resultHistory) count() {
-	_, err := h.CountResults(context.Background(), 1+h.r.IntN(20))
+	limit := 1 + h.r.IntN(20)
+	switch h.r.IntN(6) {
+	case 0: // a statement fails
+		mend := h.breakCount(changesOfCount[h.r.IntN(len(changesOfCount))])
+		_, _ = h.CountResults(context.Background(), limit)
+		mend()
+		return
+	case 1: // the caller gives up
+		ctx, end := context.WithTimeout(context.Background(), time.Duration(h.r.IntN(3000))*time.Microsecond)
+		_, _ = h.CountResults(ctx, limit)
+		end()
+		return
+	case 2:
+		if h.proxy != nil {
+			h.proxy.cut.Store([]int32{cutBefore, cutAfter, cutDuring}[h.r.IntN(3)])
+			_, _ = h.CountResults(context.Background(), limit)
+			h.proxy.cut.Store(cutNothing) // there may have been nothing to count
+			return
+		}
+	}
+	_, err := h.CountResults(context.Background(), limit)
 	h.ok(err)
+}
+
+// changesOfCount are the statements of a count, in their order.
+var changesOfCount = []string{"insert on result_key", "update on result_key", "delete on result_message", "insert on result_message", "update on result_message", "delete on result_month",
+	"insert on result_month", "update on result_month", "delete on result_change", "update on result_client"}
+
+// breakCount makes the database refuse a statement, such as "insert on result_key", until the caller mends it.
+func (h *resultHistory) breakCount(what string) (mend func()) {
+	table := strings.Fields(what)[2]
+	begin, end := []string{"create trigger broken before " + what + " begin select raise(abort, 'broken'); end"}, []string{"drop trigger broken"}
+	if h.DB.Postgres {
+		begin = []string{"create function broken() returns trigger language plpgsql as 'begin raise exception ''broken''; end'", "create trigger broken before " + what + " for each row execute function broken()"}
+		end = []string{"drop trigger broken on " + table, "drop function broken()"}
+	}
+	do := func(all []string) {
+		h.t.Helper()
+		for _, text := range all {
+			_, err := h.DB.SQL.Exec(text)
+			h.ok(err)
+		}
+	}
+	do(begin)
+	return func() { do(end) }
 }
 
 // restart stops the server between two chunks of the counter, and starts another one.
@@ -431,6 +493,7 @@ func (h *resultHistory) restart() {
 }
 
 func (h *resultHistory) countAll() {
+	h.count()
 	for more := true; more; {
 		var err error
 		more, err = h.CountResults(context.Background(), 1+h.r.IntN(200))
@@ -469,261 +532,5 @@ func (h *resultHistory) move(driver storetest.Driver) {
 	to.Config.Public = linkSite
 	imported(h.t, to, file)
 	to.Clock.Set(h.now())
-	h.DB, h.Store = to, to.Open(h.t)
-}
-
-// compare compares all reports with a count from scratch.
-func (h *resultHistory) compare(when string) {
-	h.t.Helper()
-	h.countAll()
-	want, got := h.scratch(), map[string]int64{}
-	for key, n := range h.archived {
-		want[key] += n
-	}
-	maps.DeleteFunc(want, func(_ string, n int64) bool { return n == 0 })
-	for _, client := range h.clients {
-		for by, dimension := range map[puntuale.ResultGroup]string{puntuale.ResultByDay: "day", puntuale.ResultByStep: "step", puntuale.ResultBySession: "session", puntuale.ResultByTemplate: "template", puntuale.ResultByRule: "rule", puntuale.ResultByVariant: "variant"} {
-			var campaign puntuale.CampaignID
-			if by == puntuale.ResultByVariant {
-				campaign = comparedCampaign
-			}
-			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: by, Campaign: campaign, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: puntuale.Date{Year: 2060, Month: 12, Day: 31}, Hours: true}, h.now())
-			h.ok(err)
-			if r.Counting || !r.AsOf.Equal(h.now()) {
-				h.t.Errorf("%s: counting %v, as of %v", when, r.Counting, r.AsOf)
-			}
-			for _, row := range r.All {
-				addCounts(got, fmt.Sprintf("%d %s=%s ", client, dimension, row.Key), row)
-			}
-			if by == puntuale.ResultByDay {
-				for day, hours := range r.Hours {
-					for hour, n := range hours {
-						got[fmt.Sprintf("%d read %d %d", client, day, hour)] += n
-					}
-				}
-			}
-		}
-	}
-	for _, client := range h.clients {
-		for variant := 1; variant <= puntuale.MaxVariants; variant++ {
-			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: puntuale.ResultBySession, Step: new(3), Variant: variant, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: puntuale.Date{Year: 2060, Month: 12, Day: 31}}, h.now())
-			h.ok(err)
-			addCounts(got, fmt.Sprintf("%d text=%d ", client, variant), r.Total)
-		}
-	}
-	for _, client := range h.clients { // whole months read their totals, the last month of the part its days
-		for key, part := range map[string]puntuale.Date{"year": {Year: 2060, Month: 12, Day: 31}, "part": puntuale.DateOf(h.now())} {
-			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: puntuale.ResultBySequence, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: part}, h.now())
-			h.ok(err)
-			for _, row := range r.All {
-				addBookings(got, fmt.Sprintf("%d %s sequence=%s ", client, key, row.Key), row.Bookings)
-			}
-			addBookings(got, fmt.Sprintf("%d %s ", client, key), r.Total.Bookings)
-		}
-	}
-	maps.DeleteFunc(got, func(_ string, n int64) bool { return n == 0 })
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if want[key] != got[key] {
-			h.t.Errorf("%s: %s is %d, counted from scratch %d", when, key, got[key], want[key])
-		}
-	}
-	for key, n := range got {
-		if want[key] == 0 {
-			h.t.Errorf("%s: %s is %d, counted from scratch 0", when, key, n)
-		}
-	}
-	if h.t.Failed() {
-		h.t.FailNow()
-	}
-}
-
-func addCounts(all map[string]int64, at string, row puntuale.ResultRow) {
-	for i, n := range []int64{row.Planned, row.Sent, row.Delivered, row.Read, row.Answered, row.OptedOut, row.Failed, row.Skipped, row.Cancelled, row.Clicked} {
-		all[at+countNames[i]] += n
-	}
-	for word, n := range row.Reasons {
-		all[at+"reason "+word] += n
-	}
-	for word, n := range row.Buttons {
-		all[at+"button "+word] += n
-	}
-	addBookings(all, at, row.Bookings)
-}
-
-func addBookings(all map[string]int64, at string, b *puntuale.BookingResults) {
-	if b == nil {
-		return
-	}
-	for status, n := range []int64{b.Open, b.Confirmed, b.Cancelled, b.Arrived, b.NoShow} {
-		all[at+fmt.Sprint("booked ", status)] += n
-	}
-}
-
-// scratchBookings counts all stored bookings, in their zones, or else in their clients'.
-func (h *resultHistory) scratchBookings(all map[string]int64) {
-	rows, err := h.DB.SQL.Query(`select b.client_id, b.id, b.sequence_id, b.date_at, b.status, case when b.zone <> '' then b.zone else c.zone end from booking b join client c on c.id = b.client_id`)
-	h.ok(err)
-	defer rows.Close()
-	for rows.Next() {
-		var booked bookedRef
-		var sequence, date int64
-		var status int
-		var name string
-		h.ok(rows.Scan(&booked.client, &booked.id, &sequence, &date, &status, &name))
-		if kept, erased := h.statuses[booked]; erased {
-			status = kept
-		}
-		zone, err := time.LoadLocation(name)
-		h.ok(err)
-		day := time.UnixMicro(date).In(zone).Format(time.DateOnly)
-		keys := []string{"day=" + day + " ", fmt.Sprintf("year sequence=%d ", sequence), "year "}
-		if day <= puntuale.DateOf(h.now()).String() {
-			keys = append(keys, fmt.Sprintf("part sequence=%d ", sequence), "part ")
-		}
-		for _, key := range keys {
-			all[fmt.Sprintf("%d %sbooked %d", booked.client, key, status)]++
-		}
-	}
-	h.ok(rows.Err())
-}
-
-var countNames = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
-
-// scratchMessage is a row of the table message with what belongs to it.
-type scratchMessage struct {
-	ref                                                       puntuale.MessageRef
-	from                                                      puntuale.MessageID
-	session, due, state, outcome, step, rule, delivered, read int64
-	clicked, variant                                          int
-	campaign                                                  puntuale.CampaignID
-	template, reason, zone                                    string
-}
-
-// scratch counts all stored messages, without the counter's tables.
-func (h *resultHistory) scratch() map[string]int64 {
-	rows, err := h.DB.SQL.Query(`select m.client_id, m.id, m.resent_from, m.session_id, m.due_at, m.state, m.outcome, m.reason, r.zone, r.rule_id, r.steps, m.step, m.campaign_id,
- coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
- (select count(*) from link k where k.client_id = m.client_id and k.run_id = m.run_id and k.step = m.step and k.clicked_at > 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id
- left join receipt g on g.client_id = m.client_id and g.message_id = m.id order by m.client_id, m.id`)
-	h.ok(err)
-	defer rows.Close()
-	chains := map[puntuale.MessageRef][]scratchMessage{}
-	first := map[puntuale.MessageRef]puntuale.MessageRef{}
-	for rows.Next() {
-		var m scratchMessage
-		var steps string
-		var position int
-		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read, &m.clicked))
-		m.step, m.template, m.variant = scratchStep(steps, position)
-		if m.reason == "" {
-			m.reason = h.reasons[m.ref]
-		}
-		root := m.ref
-		if m.from != 0 {
-			root = first[puntuale.MessageRef{Client: m.ref.Client, ID: m.from}]
-		}
-		first[m.ref] = root
-		chains[root] = append(chains[root], m)
-	}
-	h.ok(rows.Err())
-	all := map[string]int64{}
-	for _, chain := range chains {
-		h.scratchChain(all, chain)
-	}
-	h.scratchBookings(all)
-	return all
-}
-
-// scratchStep reads {"steps":[3,8],"variants":[2,0],"templates":["","modello"]} by hand.
-func scratchStep(steps string, position int) (id int64, template string, variant int) {
-	part := func(name string) string {
-		_, rest, found := strings.Cut(steps, `"`+name+`":[`)
-		if !found {
-			return ""
-		}
-		list, _, _ := strings.Cut(rest, "]")
-		if all := strings.Split(list, ","); position < len(all) {
-			return all[position]
-		}
-		return ""
-	}
-	fmt.Sscan(part("steps"), &id)
-	fmt.Sscan(part("variants"), &variant)
-	return id, strings.Trim(part("templates"), `"`), variant
-}
-
-func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessage) {
-	chain = slices.DeleteFunc(chain, func(m scratchMessage) bool { return m.state == 5 && m.outcome == 0 })
-	if len(chain) == 0 {
-		return
-	}
-	counted := map[string]bool{"planned": true}
-	last := chain[len(chain)-1]
-	zone, err := time.LoadLocation(last.zone)
-	h.ok(err)
-	read := int64(0)
-	for _, m := range chain {
-		if m.outcome == 1 {
-			counted["sent"] = true
-			counted["delivered"] = counted["delivered"] || m.delivered+m.read > 0
-			if m.read > 0 && (read == 0 || m.read < read) {
-				read = m.read
-			}
-		}
-	}
-	if counted["sent"] {
-		counted["read"], counted["clicked"] = read > 0, last.clicked > 0
-		for _, m := range chain {
-			for _, what := range h.answers[m.ref] {
-				switch what {
-				case "!":
-					counted["opted_out"] = true
-				case "":
-					counted["answered"] = true
-				default:
-					counted["answered"], counted["button "+what] = true, true
-				}
-			}
-		}
-	} else {
-		switch {
-		case last.state == 3:
-			counted["cancelled"] = true
-		case last.state == 4 || last.state == 5 && last.reason == `["blacklisted"]`:
-			counted["skipped"], counted["reason blacklisted"] = true, true
-		case last.outcome == 2:
-			word := map[string]string{`["network"]`: "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
-				`["connector.not_accepted"]`: "connector.not_accepted", `["failed"]`: "failed"}[last.reason]
-			if strings.HasPrefix(last.reason, `["connector.unsent"`) {
-				word = "connector.unsent"
-			}
-			if strings.HasPrefix(last.reason, "perché") {
-				word = "network"
-			}
-			counted["failed"], counted["reason "+word] = true, true
-		}
-	}
-	client := last.ref.Client
-	for what, yes := range counted {
-		if !yes {
-			continue
-		}
-		groups := []string{
-			"day=" + time.UnixMicro(chain[0].due).In(zone).Format(time.DateOnly), fmt.Sprintf("step=%d", last.step), fmt.Sprintf("session=%d", last.session),
-			"template=" + last.template, fmt.Sprintf("rule=%d", last.rule),
-		}
-		if last.campaign == comparedCampaign {
-			groups = append(groups, "variant="+string("ABCD"[last.step]))
-		}
-		if last.variant > 0 {
-			groups = append(groups, fmt.Sprintf("text=%d", last.variant))
-		}
-		for _, group := range groups {
-			all[fmt.Sprintf("%d %s %s", client, group, what)]++
-		}
-	}
-	if read > 0 {
-		at := time.UnixMicro(read).In(zone)
-		all[fmt.Sprintf("%d read %d %d", client, (int(at.Weekday())+6)%7, at.Hour())]++
-	}
+	h.DB, h.Store, h.proxy = to, to.Open(h.t), nil
 }

@@ -90,6 +90,7 @@ type cast struct {
 	// Users of the partner and of the client, by role.
 	partners, clients map[puntuale.Role]puntuale.UserID
 	foreignOwner      puntuale.UserID // the user with the role owner in foreignClient
+	foreignPartner    puntuale.UserID // the owner of its partner
 }
 
 // pushKey is the installation's public key for Web Push: 65 bytes. No test signs with the key.
@@ -223,6 +224,7 @@ func (w *world) populate() {
 	team, err := far.TeamOf(ctx, w.foreignClient.String())
 	w.must(err)
 	w.foreignOwner = w.users(team, nil)[puntuale.Owner]
+	w.foreignPartner = w.users(far.Team(), nil)[puntuale.Owner]
 	w.partners = w.users(partner.Team(), map[string]string{"staff": "Marta Neri", "reader": "Luca Blu"})
 	team, err = partner.TeamOf(ctx, w.client.String())
 	w.must(err)

@@ -139,8 +139,8 @@ var Columns = []string{"phone", "nome", "message_id", "day", "of", "sequence", "
 func Cells(p Person, inert func(string) string) []string {
 	cells := make([]string, len(cellMarks))
 	for i, mark := range cellMarks {
-		switch told := toldBy(mark); {
-		case told != 0 && p.Told&told == 0:
+		switch {
+		case mark.Untold(p.Told) != 0:
 		case p.Marks&mark != 0:
 			cells[i] = "1"
 		default:
@@ -155,15 +155,4 @@ func Cells(p Person, inert func(string) string) []string {
 		campaign = p.Campaign.String()
 	}
 	return append([]string{inert(p.Phone), inert(p.Name), p.ID.String(), p.Day.String(), inert(p.Of), sequence, step, campaign, p.Letter()}, cells...)
-}
-
-// toldBy returns the mark that says whether a network tells about a mark; 0: it needs no network.
-func toldBy(mark puntuale.ResultMarks) puntuale.ResultMarks {
-	switch mark {
-	case puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered:
-		return mark
-	case puntuale.ResultOptedOut:
-		return puntuale.ResultAnswered
-	}
-	return 0
 }

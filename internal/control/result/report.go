@@ -29,6 +29,7 @@ type Report struct {
 	Campaign   string
 	Rule       string
 	Template   string
+	None       string // "template": messages without one
 	Session    string
 	Variant    string // key of a variant of the step, or else of the campaign
 	Hours      bool   // also count when messages were read
@@ -70,6 +71,13 @@ func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) pun
 	id(f, puntuale.ResultByCampaign, r.Campaign, &out.Campaign, &out.None)
 	id(f, puntuale.ResultByRule, r.Rule, &out.Rule, &out.None)
 	id(f, puntuale.ResultBySession, r.Session, &out.Session, &out.None)
+	switch r.None {
+	case "":
+	case string(puntuale.ResultByTemplate):
+		out.None = append(out.None, puntuale.ResultByTemplate)
+	default:
+		f.Add("query.none", puntuale.FaultNotOneOf, r.None, string(puntuale.ResultByTemplate))
+	}
 	if r.Step != "" {
 		step, err := strconv.ParseInt(r.Step, 10, 32) // the first step of a sequence has the id 0
 		if err != nil || step < 0 {

@@ -100,32 +100,28 @@ func recount(ctx context.Context, a engine.Querier, limit int) (more bool, err e
 		_, err = a.Exec(ctx, `update result_client set place = $2 where client_id = $1`, client, next)
 		return true, err
 	}
-	if _, err := a.Exec(ctx, `update result_client set place = 0, state = 1, shown = generation where client_id = $1`, client); err != nil {
+	if _, err := a.Exec(ctx, `update result_client set place = 0, state = 1, shown = generation where client_id = $1 and state = 0`, client); err != nil {
 		return false, err
 	}
 	_, err = a.Exec(ctx, `delete from result_month where client_id = $1 and generation <> 0 and generation <> (select g.generation from result_client g where g.client_id = $1)`, client)
 	return true, err
 }
 
-// ClientDeleted removes the counts of a client that is being deleted, in the same transaction. The rows of its messages
-// go soon after.
+// ClientDeleted lets the counter remove the counts of a client that is being deleted, in the same transaction. The counter
+// does it, because a server may be counting the client's messages now.
 func ClientDeleted(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
-	for _, statement := range []string{
-		`insert into result_client (client_id, generation, shown, state) values ($1, 1, 1, 2) on conflict (client_id) do update set state = 2`,
-		`delete from result_month where client_id = $1`,
-		`delete from result_key where client_id = $1`,
-	} {
-		if _, err := a.Exec(ctx, statement, client); err != nil {
-			return fmt.Errorf("remove a client's results: %w", err)
-		}
+	if _, err := a.Exec(ctx, `insert into result_client (client_id, generation, shown, state) values ($1, 1, 1, 2) on conflict (client_id) do update set state = 2`, client); err != nil {
+		return fmt.Errorf("remove a client's results: %w", err)
 	}
 	return nil
 }
 
-// forget removes rows of the messages of a deleted client.
+// forget removes rows of a deleted client.
 func forget(ctx context.Context, a engine.Querier, client puntuale.ClientID, limit int) error {
 	left := int64(0)
 	for _, statement := range []string{
+		`delete from result_month where client_id = $1 and (month, key_id, generation) in (select o.month, o.key_id, o.generation from result_month o where o.client_id = $1 order by o.month, o.key_id, o.generation limit $2)`,
+		`delete from result_key where client_id = $1 and id in (select o.id from result_key o where o.client_id = $1 order by o.id limit $2)`,
 		`delete from result_message where client_id = $1 and message_id in (select o.message_id from result_message o where o.client_id = $1 order by o.message_id limit $2)`,
 		`delete from result_answer where client_id = $1 and message_id in (select o.message_id from result_answer o where o.client_id = $1 order by o.message_id limit $2)`,
 		`delete from link where client_id = $1 and (run_id, step, n) in (select o.run_id, o.step, o.n from link o where o.client_id = $1 order by o.run_id, o.step, o.n limit $2)`,

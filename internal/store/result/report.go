@@ -104,7 +104,7 @@ func tells(s puntuale.Session, bits int64) (marks puntuale.ResultMarks) {
 // matches reports whether the filter chooses the key.
 func matches(f *puntuale.ResultFilter, k *Key) bool {
 	for _, g := range f.None {
-		if k.Step == stepOfBookings || k.of(g) != 0 {
+		if k.Step == stepOfBookings || k.of(g) != 0 || g == puntuale.ResultByTemplate && k.Template != "" {
 			return false
 		}
 	}

@@ -73,7 +73,7 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 			if varied[k.Campaign] && k.Sequence == 0 {
 				m.Variant = k.Step + 1
 			}
-			if unknown := (puntuale.ResultDelivered | puntuale.ResultRead | puntuale.ResultAnswered | puntuale.ResultClicked) &^ k.tells; f.Not&unknown != 0 && m.Marks&puntuale.ResultSent != 0 {
+			if f.Not.Untold(k.tells) != 0 && m.Marks&puntuale.ResultSent != 0 {
 				return nil // nobody knows whether the person did this
 			}
 			m.ID, m.Day = puntuale.MessageID(id), puntuale.DateFromInt(day)

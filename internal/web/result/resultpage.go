@@ -161,6 +161,9 @@ func (p Page) peopleURL(ctx context.Context, is puntuale.ResultMarks, pairs ...s
 
 // rowPairs returns the parameters that choose the messages of a row.
 func (p Page) rowPairs(r puntuale.ResultRow) []string {
+	if p.Filter.By == puntuale.ResultByTemplate && r.Key == "" {
+		return []string{"none", string(puntuale.ResultByTemplate)}
+	}
 	switch p.Filter.By {
 	case puntuale.ResultByDay:
 		return []string{"start", r.Key, "end", r.Key}
@@ -170,12 +173,9 @@ func (p Page) rowPairs(r puntuale.ResultRow) []string {
 	return nil
 }
 
-// linked reports whether the people behind a row can be listed: those of messages without a template or variant cannot be chosen.
+// linked reports whether the people behind a row can be listed: those of messages without a variant cannot be chosen.
 func (p Page) linked(r puntuale.ResultRow) bool {
-	if p.Partner {
-		return false
-	}
-	return r.Key != ""
+	return !p.Partner && (r.Key != "" || p.Filter.By == puntuale.ResultByTemplate)
 }
 
 // rowURL returns the page of a row: a sequence by its steps, anything else by day.

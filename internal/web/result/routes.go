@@ -28,7 +28,7 @@ var Routes = []page.Route{
 }
 
 // choices are the names of the parameters that choose messages.
-var choices = []string{"by", "start", "end", "sequence", "step", "campaign", "rule", "template", "session", "variant"}
+var choices = []string{"by", "start", "end", "sequence", "step", "campaign", "rule", "template", "none", "session", "variant"}
 
 // more are the further parameters of the people behind a count.
 var more = []string{"is", "not", "reason", "button"}
@@ -47,7 +47,7 @@ func chosen(v *page.Request, names ...string) url.Values {
 // asked returns the report that parameters ask for.
 func asked(q url.Values) result.Report {
 	return result.Report{By: q.Get("by"), Start: q.Get("start"), End: q.Get("end"), Sequence: q.Get("sequence"), Step: q.Get("step"), Campaign: q.Get("campaign"),
-		Rule: q.Get("rule"), Template: q.Get("template"), Session: q.Get("session"), Variant: q.Get("variant")}
+		Rule: q.Get("rule"), Template: q.Get("template"), None: q.Get("none"), Session: q.Get("session"), Variant: q.Get("variant")}
 }
 
 func results(v *page.Request) error {
