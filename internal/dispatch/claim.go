@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"puntuale"
@@ -101,10 +100,8 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		var granted []puntuale.ClaimAnswer
-		err := puntuale.Recovered(func() (err error) {
-			granted, err = s.cfg.Queue.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
-			return err
+		granted, err := guarded(s, func() ([]puntuale.ClaimAnswer, error) {
+			return s.cfg.Queue.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
 		})
 		if err == nil && len(granted) != len(items) {
 			err = errors.New("the claim's answer has another length")
@@ -153,16 +150,8 @@ func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome,
 func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMessage, granted []puntuale.ClaimAnswer, err error) {
 	now := s.cfg.Clock.Now()
 	s.claims.running--
-	if puntuale.Panicked(err) && len(batch) > 1 && node == s.node && s.health.leased() && !s.life.retiring {
-		s.claimHalves(token, batch, now)
-		return
-	}
 	if !errors.Is(err, puntuale.ErrFenced) {
 		s.health.claimed(err == nil, now)
-	}
-	if puntuale.Panicked(err) && len(batch) == 1 {
-		s.badClaim(token, batch[0], err, now)
-		return
 	}
 	if err != nil {
 		s.lostClaim(node, token, batch, err, now)
@@ -199,30 +188,6 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	if lost > 0 {
 		s.cfg.Meter.Fenced(lost)
 	}
-}
-
-// claimHalves claims the halves of a batch apart, because the claim of the batch panicked. So in the end only the message at
-// which it panics is not claimed. Each half has its own token: the token of the whole batch belongs to a claim of which no
-// message was sent.
-func (s *scheduler) claimHalves(token int64, batch []*queuedMessage, now time.Time) {
-	s.attempts.unsent[token] = now
-	half := len(batch) / 2
-	s.startClaim(batch[:half], now)
-	s.startClaim(batch[half:], now)
-}
-
-// badClaim postpones a message whose claim panicked, or refuses it, as after a panic of its preparation. Nothing of it was
-// sent.
-func (s *scheduler) badClaim(token int64, m *queuedMessage, err error, now time.Time) {
-	s.attempts.unsent[token] = now
-	s.freeSlot(m, false)
-	s.finished(m)
-	if m.queue.lost() {
-		return
-	}
-	m.stage = loading
-	s.addToMemory(m) // so that no read finds it before it is postponed
-	s.retryPrepare(m, now, nil, err)
 }
 
 // refusedMarketing postpones a message that a claim refused, because the budget of the client's month is used up. Later
@@ -325,35 +290,11 @@ func (s *scheduler) askSendPermissions(stopped map[puntuale.ClientID]bool) {
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		found, err := s.permissions(ctx, clients)
+		found, err := guarded(s, func() (map[puntuale.ClientID]puntuale.SendPermission, error) {
+			return s.cfg.Queue.SendPermissions(ctx, clients)
+		})
 		s.mailbox.post(func() { s.gotSendPermissions(found, err) })
 	})
-}
-
-// permissions asks the store which clients may send. If the store panics at one of them, that client is not in the answer. Any
-// goroutine may call it.
-func (s *scheduler) permissions(ctx context.Context, clients []puntuale.ClientID) (found map[puntuale.ClientID]puntuale.SendPermission, err error) {
-	err = puntuale.Recovered(func() (err error) {
-		found, err = s.cfg.Queue.SendPermissions(ctx, clients)
-		return err
-	})
-	if !puntuale.Panicked(err) {
-		return found, err
-	}
-	if len(clients) == 1 {
-		s.cfg.Logger.Error("asking whether a client may send panicked", "client_id", int64(clients[0]), "error", err)
-		return nil, nil
-	}
-	found = map[puntuale.ClientID]puntuale.SendPermission{}
-	half := len(clients) / 2
-	for _, part := range [][]puntuale.ClientID{clients[:half], clients[half:]} {
-		some, err := s.permissions(ctx, part)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(found, some)
-	}
-	return found, nil
 }
 
 func (s *scheduler) gotSendPermissions(found map[puntuale.ClientID]puntuale.SendPermission, err error) {

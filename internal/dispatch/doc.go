@@ -22,11 +22,6 @@
 // is reliable only for one fact: which attempts of this process have no recorded outcome. If a row has another attempt
 // without an outcome, a crash left that attempt behind (recovery.go).
 //
-// A message at which the program panics must not hold back those beside it. After a panic, a batch is tried again in halves,
-// so that in the end only this message waits or fails. A panic is no answer of the store: nothing of the batch happened, or
-// its token is among those of which nothing was sent (attempts.go). Only the scheduler's own goroutine recovers from nothing,
-// because nobody else can say in which state a panic left its queues.
-//
 // Package lookahead decides when a session is read, and how far. The membership renews the node's lease. It also
 // decides, by rendezvous hashing, which node sends for a session. All nodes compute the same result (membership.go).
 package dispatch

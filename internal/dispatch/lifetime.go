@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"sync"
+
+	"puntuale"
 )
 
 // lifetime is the state of start and stop.
@@ -30,4 +32,17 @@ func (l *lifetime) retired() {
 	default:
 		close(l.idle)
 	}
+}
+
+// guarded asks the store from a goroutine of its own. A panic is an error like any other: what was asked waits, and is asked
+// again. It is in the log, because it is a defect.
+func guarded[T any](s *scheduler, ask func() (T, error)) (answer T, err error) {
+	err = puntuale.Recovered(func() (err error) {
+		answer, err = ask()
+		return err
+	})
+	if puntuale.Panicked(err) {
+		s.cfg.Logger.Error("a call of the store panicked", "error", err)
+	}
+	return answer, err
 }

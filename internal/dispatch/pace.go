@@ -109,10 +109,8 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		var found []time.Time
-		err := puntuale.Recovered(func() (err error) {
-			found, err = s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), limit)
-			return err
+		found, err := guarded(s, func() ([]time.Time, error) {
+			return s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), limit)
 		})
 		s.mailbox.post(func() { s.gotDeparted(q, limit, found, err) })
 	})

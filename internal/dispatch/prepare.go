@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"puntuale"
@@ -87,47 +86,15 @@ func (s *scheduler) load() {
 		}
 		s.loader.running++
 		s.life.wg.Go(func() {
-			failed, err := s.readContents(batch)
-			s.mailbox.post(func() { s.gotContents(failed, err) })
+			err := puntuale.Recovered(func() error { return s.readContents(batch) })
+			s.mailbox.post(func() { s.gotContents(batch, err) })
 		})
 	}
 }
 
 // readContents reads the contents of a batch of messages, and gives the messages to the worker pools. It does not run
-// on the scheduler's goroutine. If reading panics, readContents reads the halves of the batch apart, so that in the end only the
-// message at which it panics fails. It returns the messages that it could not read, and why.
-func (s *scheduler) readContents(batch []*queuedMessage) (failed []*queuedMessage, err error) {
-	var found map[puntuale.StepRef]puntuale.StepContent
-	err = puntuale.Recovered(func() (err error) {
-		found, err = s.contentsOf(batch)
-		return err
-	})
-	switch {
-	case puntuale.Panicked(err) && len(batch) == 1:
-		batch[0].failed = err
-		s.mailbox.prepared(batch[0])
-		return nil, nil
-	case puntuale.Panicked(err):
-		half := len(batch) / 2
-		first, one := s.readContents(batch[:half])
-		second, other := s.readContents(batch[half:])
-		return append(first, second...), errors.Join(one, other)
-	case err != nil:
-		return slices.Clone(batch), err
-	}
-	for _, m := range batch {
-		if err := puntuale.Recovered(func() error { return s.takeContent(m, found) }); err != nil {
-			m.failed = err
-			s.mailbox.prepared(m)
-			continue
-		}
-		s.loader.pools.submit(m)
-	}
-	return nil, nil
-}
-
-// contentsOf reads the contents of a batch of messages.
-func (s *scheduler) contentsOf(batch []*queuedMessage) (map[puntuale.StepRef]puntuale.StepContent, error) {
+// on the scheduler's goroutine.
+func (s *scheduler) readContents(batch []*queuedMessage) error {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	seen := make(map[puntuale.StepRef]struct{}, len(batch))
@@ -139,21 +106,27 @@ func (s *scheduler) contentsOf(batch []*queuedMessage) (map[puntuale.StepRef]pun
 			refs = append(refs, ref)
 		}
 	}
-	return s.cfg.Queue.Contents(ctx, refs)
-}
-
-// takeContent gives a message its content, among those that were found. An error says why the message is not prepared.
-func (s *scheduler) takeContent(m *queuedMessage, found map[puntuale.StepRef]puntuale.StepContent) error {
-	step, ok := found[m.step()]
-	if !ok || step.Content.Empty() { // an empty content counts as missing, so that no empty message is sent
-		return errNoContent
+	found, err := s.cfg.Queue.Contents(ctx, refs)
+	if err != nil {
+		return err
 	}
-	m.content, m.window = step.Content, step.Window
-	if m.window != nil {
-		m.zone = location(step.Zone)
-	}
-	if m.repeat() && s.mustWait(m, s.cfg.Clock.Now()) {
-		return errNotAgain
+	for _, m := range batch {
+		step, ok := found[m.step()]
+		if !ok || step.Content.Empty() { // an empty content counts as missing, so that no empty message is sent
+			m.failed = errNoContent
+			s.mailbox.prepared(m)
+			continue
+		}
+		m.content, m.window = step.Content, step.Window
+		if m.window != nil {
+			m.zone = location(step.Zone)
+		}
+		if m.repeat() && s.mustWait(m, s.cfg.Clock.Now()) {
+			m.failed = errNotAgain
+			s.mailbox.prepared(m)
+			continue
+		}
+		s.loader.pools.submit(m)
 	}
 	return nil
 }
@@ -162,8 +135,7 @@ func (m *queuedMessage) step() puntuale.StepRef {
 	return puntuale.StepRef{RunRef: puntuale.RunRef{Client: m.row.Client, ID: m.row.Run}, Step: m.row.Step}
 }
 
-// gotContents is called after a batch was read, with the messages that could not be read.
-func (s *scheduler) gotContents(failed []*queuedMessage, err error) {
+func (s *scheduler) gotContents(batch []*queuedMessage, err error) {
 	s.loader.running--
 	if err == nil {
 		return
@@ -172,7 +144,7 @@ func (s *scheduler) gotContents(failed []*queuedMessage, err error) {
 		s.cfg.Logger.Warn("reading contents failed", "error", err)
 	}
 	after := s.cfg.Clock.Now().Add(s.cfg.Poll / 4)
-	for _, m := range failed {
+	for _, m := range batch {
 		m.queue.lookahead.Delay(after)
 		s.forget(m) // the next poll finds the message again
 	}

@@ -262,8 +262,7 @@ func (s *scheduler) gotRead(r readResult) {
 	count := make(map[puntuale.SessionID]int, len(r.queues))
 	last, full := puntuale.QueueCursor{}, false
 	for _, q := range r.queues {
-		// After a panic each session is read alone, and the session at which it panics stays alone.
-		crowded := puntuale.Panicked(r.err) || len(r.queues) > 1 && slices.Contains(r.crowded, q.session.ID)
+		crowded := len(r.queues) > 1 && slices.Contains(r.crowded, q.session.ID)
 		q.lookahead.ReadReturned(r.err != nil, crowded, now)
 	}
 	for i := range r.due {

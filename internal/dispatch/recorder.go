@@ -82,25 +82,17 @@ func (r *recorder) record(ctx context.Context, outcomes []pendingOutcome) bool {
 }
 
 // try writes the outcomes once. If that fails, it writes each outcome alone, so that an outcome that the store refuses
-// does not block the others. It returns the outcomes that are not recorded. An outcome at which the store panics is set
-// aside, and is not one of them.
+// does not block the others. It returns the outcomes that are not recorded.
 func (r *recorder) try(ctx context.Context, outcomes []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
 	if !alone {
-		if err = r.write(ctx, outcomes); err == nil {
-			return nil, nil
+		if err = r.write(ctx, outcomes); err != nil {
+			left = outcomes
 		}
-		if !puntuale.Panicked(err) {
-			return outcomes, err
-		}
-		err = nil
+		return left, err
 	}
 	for i := range outcomes {
 		one := r.write(ctx, outcomes[i:i+1])
 		if one == nil {
-			continue
-		}
-		if puntuale.Panicked(one) {
-			r.setAside(ctx, outcomes[i], one)
 			continue
 		}
 		left, err = append(left, outcomes[i]), one
@@ -111,25 +103,6 @@ func (r *recorder) try(ctx context.Context, outcomes []pendingOutcome, alone boo
 	return left, err
 }
 
-// lastAside is the longest wait between two tries to record an outcome that was set aside.
-const lastAside = time.Minute
-
-// setAside tries an outcome again and again in a goroutine of its own, because the store panicked at it. Meanwhile other
-// outcomes are recorded and other messages are claimed. The attempt stays in flight, so that nothing repeats it.
-func (r *recorder) setAside(ctx context.Context, x pendingOutcome, err error) {
-	log := r.s.cfg.Logger.With("message_id", int64(x.m.row.ID), "session_id", int64(x.m.row.Session))
-	log.Error("recording an outcome panicked, the outcome waits", "error", err)
-	r.s.life.wg.Go(func() {
-		for wait := recordLast; r.s.cfg.Clock.Sleep(ctx, wait) == nil; wait = min(2*wait, lastAside) {
-			err := r.write(ctx, []pendingOutcome{x})
-			if err == nil {
-				return
-			}
-			log.Error("an outcome still cannot be recorded", "error", err)
-		}
-	})
-}
-
 func (r *recorder) write(ctx context.Context, outcomes []pendingOutcome) error {
 	results := make([]puntuale.Result, len(outcomes))
 	for i, x := range outcomes {
@@ -138,11 +111,7 @@ func (r *recorder) write(ctx context.Context, outcomes []pendingOutcome) error {
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	now := r.s.cfg.Clock.Now()
-	var applied []bool
-	err := puntuale.Recovered(func() (err error) {
-		applied, err = r.s.cfg.Queue.Record(ctx, now, results)
-		return err
-	})
+	applied, err := guarded(r.s, func() ([]bool, error) { return r.s.cfg.Queue.Record(ctx, now, results) })
 	if err != nil {
 		return err
 	}

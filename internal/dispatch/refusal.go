@@ -53,7 +53,7 @@ func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.Se
 	s.postpone(m, next, refusal.Reason, refusal.Detail)
 }
 
-// retryPrepare postpones a message whose preparation failed, or whose claim panicked. Later messages to its recipient wait for this message, but
+// retryPrepare postpones a message whose preparation failed. Later messages to its recipient wait for this message, but
 // only for a limited time.
 func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
 	reason, detail := puntuale.Reason{}, puntuale.ReasonOf(err)
@@ -62,7 +62,6 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	}
 	if m.repeat() { // a repeat is not part of the recipient order, and is not urgent, because the network may already have the message
 		if puntuale.Panicked(err) {
-			s.panicked(m, err)
 			s.giveUpRepeat(m)
 			return
 		}
@@ -72,7 +71,7 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	r := m.queue.recipient(recipientKeyOf(&m.row))
 	tries := r.tries(m.row.ID) + 1
 	if puntuale.Panicked(err) {
-		s.panicked(m, err)
+		s.cfg.Logger.Error("preparing a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
 		if tries >= panicsAllowed {
 			s.refuse(m, puntuale.Because(puntuale.ReasonUnrecoverable), detail)
 			return
@@ -84,10 +83,6 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	}
 	r.addBarrier(&m.row, now, next, true)
 	s.postpone(m, next, reason, detail)
-}
-
-func (s *scheduler) panicked(m *queuedMessage, err error) {
-	s.cfg.Logger.Error("preparing or claiming a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
 }
 
 // refuse sets a message to FAILED. The message must not be in flight. If the network may have the message from an

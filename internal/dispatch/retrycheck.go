@@ -89,14 +89,7 @@ func (s *scheduler) askRetryChecks(requested []retryCheck, from []puntuale.Queue
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		var open []puntuale.DueMessage
-		err := puntuale.Recovered(func() (err error) {
-			open, err = s.cfg.Queue.Due(ctx, from, horizon, 1)
-			return err
-		})
-		if puntuale.Panicked(err) {
-			s.cfg.Logger.Error("checking messages in retry panicked", "error", err)
-		}
+		open, err := guarded(s, func() ([]puntuale.DueMessage, error) { return s.cfg.Queue.Due(ctx, from, horizon, 1) })
 		s.mailbox.post(func() {
 			s.retryChecks.asking = false
 			if err == nil { // after an error, the next poll asks the store again

@@ -35,21 +35,9 @@ func (t *settler) push(x pendingSettlement) { t.pending.Add(x) }
 
 func (t *settler) run(ctx context.Context) {
 	for all := range t.pending.Batches(ctx, maxSettle) {
-		t.settle(ctx, all)
+		_, err := guarded(t.s, func() (struct{}, error) { return struct{}{}, t.write(ctx, all) })
+		t.s.mailbox.post(func() { t.s.settled(all, err) })
 	}
-}
-
-// settle writes a batch. If that panics, settle writes the halves apart, so that in the end only the settlement at which it
-// panics fails.
-func (t *settler) settle(ctx context.Context, all []pendingSettlement) {
-	err := puntuale.Recovered(func() error { return t.write(ctx, all) })
-	if puntuale.Panicked(err) && len(all) > 1 {
-		half := len(all) / 2
-		t.settle(ctx, all[:half])
-		t.settle(ctx, all[half:])
-		return
-	}
-	t.s.mailbox.post(func() { t.s.settled(all, err) })
 }
 
 func (t *settler) write(ctx context.Context, all []pendingSettlement) error {

@@ -111,12 +111,11 @@ func latest(a, b time.Time) time.Time {
 // takeover is what is known about the messages that were in retry under the session's former owner.
 type takeover struct {
 	known   bool // true: these messages are known, and hold back later messages to their recipients
-	crowded bool // true: this session is read alone, because it has too many of these messages for a read with others, or the last read panicked
+	crowded bool // true: there are too many of these messages for a read together with other sessions, so this session is read alone
 }
 
 // TakeoverKnown reports whether the messages in retry under the former owner are known.
 func (l *Lookahead) TakeoverKnown() bool { return l.takeover.known }
 
-// Crowded reports whether the session must be read alone, because it has too many messages in
-// retry, or because its last read panicked.
+// Crowded reports whether the session must be read alone, because it has too many messages in retry.
 func (l *Lookahead) Crowded() bool { return l.takeover.crowded }

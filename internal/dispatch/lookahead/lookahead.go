@@ -166,7 +166,7 @@ type Result struct {
 }
 
 // ReadReturned records that the database answered a read, before the rows of this read are added to memory. crowded is
-// true if the session has more messages in retry than the read could return, or if the read panicked.
+// true if the session has more messages in retry than the read could return.
 func (l *Lookahead) ReadReturned(failed, crowded bool, now time.Time) {
 	l.takeover.crowded = crowded
 	if !failed && !crowded {
