@@ -402,12 +402,13 @@ func (x *blacklistReading) split(row roster.Row) (phones []string, reason, other
 }
 
 // splitUnnamed splits a row of a list without a header, whose rows need not be alike: each number in it is one, and the
-// other values after the first number are the reason.
+// other values after the first number are the reason. A caller that chose the column of a reason means all these values.
 func (x *blacklistReading) splitUnnamed(row roster.Row) (phones []string, reason, other string) {
 	var words []string
 	first := ""
+	_, all := x.out.Mapping[columnReason]
 	for at, cell := range row.Cells {
-		if roster.CellProblem(cell) != "" || !x.reads(at) {
+		if roster.CellProblem(cell) != "" || !all && !x.reads(at) {
 			continue
 		}
 		for _, value := range roster.Values(cell) {
@@ -415,10 +416,14 @@ func (x *blacklistReading) splitUnnamed(row roster.Row) (phones []string, reason
 			switch phone := x.Client.listedNumber(value); {
 			case phone != "":
 				phones = append(phones, phone)
-			case roster.MistypedPhone(value):
-				other = cmp.Or(other, value)
-			case value != "" && len(phones) > 0:
-				words = append(words, strings.TrimPrefix(value, "'"))
+			case value == "":
+			default:
+				if roster.MistypedPhone(value) {
+					other = cmp.Or(other, value)
+				}
+				if len(phones) > 0 {
+					words = append(words, strings.TrimPrefix(value, "'"))
+				}
 			}
 		}
 	}

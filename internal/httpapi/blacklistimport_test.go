@@ -50,6 +50,7 @@ func TestBlacklistImport(t *testing.T) {
 		"a text between":      {strings.Repeat("333 1234567,basta\n", 11) + "333 1111111,no,333 7654321,grazie\n", "+393331111111=no, grazie +393331234567=basta +393337654321=no, grazie", "[]"},
 		"late date":           {strings.Repeat("333 1234567,basta\n", 11) + "333 1111111,01/11/26,333 7654321\n", "+393331111111=01/11/26 +393331234567=basta +393337654321=01/11/26", "[]"},
 		"late third":          {strings.Repeat("333 1234567,basta\n", 6) + "011 4445566,333 7654321,no\n011 4445566,333 765,no\n", "+390114445566=no +393331234567=basta +393337654321=no", "[{invalid_phone 1}]"},
+		"a postcode":          {"333 1234567,Rossi,10121,Torino\n", "+393331234567=Rossi, 10121, Torino", "[]"},
 		"no date":             {"333 1234567,02.33.4455,basta\n", "+3902334455=basta +393331234567=basta", "[]"},
 		"a date as a number":  {"Telefono;Cellulare\n01/11/26;333 1234567\n", "+393331234567=", "[{invalid_phone 1}]"},
 		"a tax number":        {"Cliente;Partita IVA;Recapito\n" + strings.Repeat("Anna;01114445566;\n", 6) + "Anna;01114445566;333 1234567\n", "+393331234567=", "[{invalid_phone 6}]"},
@@ -91,6 +92,10 @@ func TestBlacklistImport(t *testing.T) {
 	done := blacklistReportOf(t, s.importBlacklist(a.Key, "?columns=phone3:C,phone2:B", file))
 	if got := s.blacklisted(a.Key); got != "+393331111111= +393337654321=" || len(done.Numbers) != 1 || done.Numbers[0].Phone != "+393337654321" {
 		t.Errorf("chosen columns: %s, %+v", got, done)
+	}
+	done = blacklistReportOf(t, s.importBlacklist(a.Key, "?columns=phone:1,reason:2", "333 2222222,Rossi,basta\n333 3333333,Bianchi,333 765\n")) // as the page sends it
+	if got := s.blacklisted(a.Key); !strings.Contains(got, "2222222=Rossi, basta") || fmt.Sprint(done.Refused) != "[{invalid_phone 1}]" {
+		t.Errorf("columns of a list without a header: %s, %+v", got, done)
 	}
 	for _, query := range []string{"?columns=reason:A", "?columns=phone:A,nome:B", "?columns=phone:X", "?check=yes", "?dates=x"} {
 		if got := s.importBlacklist(a.Key, query, file); got.status != http.StatusUnprocessableEntity {

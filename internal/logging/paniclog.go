@@ -12,8 +12,8 @@ type stackError interface {
 	StackText() string
 }
 
-// panicHandler writes every line with a stackError at level error and with the panic's stack, whatever level the caller
-// chose. A panic is a fault in the program, so somebody must act. The stack is no part of the error's text, because reasons
+// panicHandler writes every line with a stackError among its own attributes at level error and with the panic's stack, also
+// if the caller chose warn. A panic is a fault in the program, so somebody must act. The stack is no part of the error's text, because reasons
 // that clients read are made of this text.
 type panicHandler struct{ slog.Handler }
 

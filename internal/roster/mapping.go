@@ -259,11 +259,11 @@ func looksLikePhone(cell string) bool {
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
 }
 
-// MistypedPhone reports whether a value that is no phone number should be one: it has five digits and no other characters
+// MistypedPhone reports whether a value that is no phone number should be one: it has six digits or more and no other characters
 // than phone numbers have, and is no date.
 func MistypedPhone(value string) bool {
 	digits, ok := phoneDigits(strings.TrimPrefix(value, "'"))
-	return ok && digits >= 5 && !MayBeDate(value)
+	return ok && digits >= 6 && !MayBeDate(value)
 }
 
 // phoneDigits counts the digits of a text. ok is true if the text contains digits, and all its other characters are

@@ -47,7 +47,7 @@ func BlacklistEntry(v *Request, phone string) (*puntuale.BlacklistEntry, error) 
 	if listed, err := v.Client.Blacklisted(v.Ctx(), phone); err != nil || !listed {
 		return nil, err
 	}
-	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "10"})
+	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "1"})
 	for i := range found {
 		if found[i].Phone == phone || found[i].Erased {
 			return &found[i], err
