@@ -112,6 +112,19 @@ func TestListCountsEnd(t *testing.T) {
 		if got := words(v.get(w.pages + "/messages/all?state=FAILED").body); !strings.Contains(got, "10.000") {
 			t.Errorf("the question: %q", got)
 		}
+		// With a filter that no index serves, the rare states still have their counts.
+		f.planned("+393331239902", "Buongiorno", w.clock.Now().Add(time.Hour))
+		f.planned("+393331239903", "Ciao", w.clock.Now().Add(100*time.Hour))
+		for query, want := range map[string]string{
+			"?sequence=" + f.sequence.String():           "Tutti In attesa 2 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+			"?origin=SINGLE":                             "Tutti In attesa 0 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+			"?text=ciao":                                 "Tutti In attesa 1 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+			"?to=" + w.clock.Now().Format(time.DateOnly): "Tutti In attesa 1 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+		} {
+			if got := tabsOf(v.get(w.pages + "/messages" + query).body); got != want {
+				t.Errorf("%s: %q, want %q", query, got, want)
+			}
+		}
 	})
 }
 
