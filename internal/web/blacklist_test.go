@@ -188,6 +188,12 @@ func TestTotalsOfObjects(t *testing.T) {
 		says(partner, "/partner", "2 clienti", "2 clients")
 		says(partner, "/partner?q=verdi&state=active", "Un cliente", "One client")
 		says(partner, "/partner?state=suspended", "", "")
+		partner.language = "it"
+		_, states, _ := strings.Cut(partner.get("/partner?q=verdi").body, `id="f-state"`)
+		states, _, _ = strings.Cut(states, "</select>")
+		if got := words("<" + states); got != "Tutti (2) Attivi (2) In scadenza (1) Scaduti (0) Sospesi (0) Senza crediti (0)" {
+			t.Errorf("the states have %q", got)
+		}
 
 		sessions, _, err := w.Client().Sessions(t.Context(), request.Page{})
 		w.must(err)
@@ -236,15 +242,25 @@ func TestTotalsOfObjects(t *testing.T) {
 		}
 		says(v, w.pages+"/templates", "", "") // the list is not whole
 
-		says(v, w.pages+"/replies", "", "")
+		tabs := func(it, en string) {
+			t.Helper()
+			for language, want := range map[string]string{"it": it, "en": en} {
+				v.language = language
+				_, page, _ := strings.Cut(v.get(w.pages+"/replies").body, `id="inbox-tabs"`)
+				page, _, _ = strings.Cut(page, "</nav>")
+				if got := words("<" + page); got != want {
+					t.Errorf("tabs in %s: %q, want %q", language, got, want)
+				}
+			}
+		}
+		tabs("Tutte 0 Da leggere 0", "All 0 Unread 0")
 		w.wrote("+393331234501", "Ciao")
 		w.wrote("+393331234501", "Ci siete?")
-		says(v, w.pages+"/replies", "Una persona", "One person")
+		tabs("Tutte 1 Da leggere 1", "All 1 Unread 1")
 		w.wrote("+393331234502", "Ciao")
 		_, err = w.Client().MarkRead(t.Context(), "+393331234501", 0)
 		w.must(err)
-		says(v, w.pages+"/replies", "2 persone", "2 people")
-		says(v, w.pages+"/replies?unread=true", "Una persona", "One person")
+		tabs("Tutte 2 Da leggere 1", "All 2 Unread 1")
 	})
 }
 

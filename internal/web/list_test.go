@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/web/view"
 )
 
 // onDatabases runs a test on each database.
@@ -110,6 +111,19 @@ func TestListCountsEnd(t *testing.T) {
 		}
 		if got := words(v.get(w.pages + "/messages/all?state=FAILED").body); !strings.Contains(got, "10.000") {
 			t.Errorf("the question: %q", got)
+		}
+		// With a filter that no index serves, the rare states still have their counts.
+		f.planned("+393331239902", "Buongiorno", w.clock.Now().Add(time.Hour))
+		f.planned("+393331239903", "Ciao", w.clock.Now().Add(100*time.Hour))
+		for query, want := range map[string]string{
+			"?sequence=" + f.sequence.String():           "Tutti In attesa 2 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+			"?origin=SINGLE":                             "Tutti In attesa 0 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+			"?text=ciao":                                 "Tutti In attesa 1 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+			"?to=" + w.clock.Now().Format(time.DateOnly): "Tutti In attesa 1 Inviati 0 Non riusciti Annullati 0 In blacklist 0 Sostituiti 0",
+		} {
+			if got := tabsOf(v.get(w.pages + "/messages" + query).body); got != want {
+				t.Errorf("%s: %q, want %q", query, got, want)
+			}
 		}
 	})
 }
@@ -405,5 +419,148 @@ func TestListsStory(t *testing.T) {
 		b.until(`document.querySelector("#choose output").textContent === "3"`)
 		b.click("[data-choose-none]")
 		b.until(`document.querySelector("#choose").hidden && !document.querySelector("tr[data-row] input:checked")`)
+	})
+}
+
+// TestChosenMessages: an action on chosen messages changes these that it can change, whatever the list's filters find, and says
+// how many stay as they are.
+func TestChosenMessages(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		f := w.traffic()
+		now := w.clock.Now()
+		var pending, failed []string
+		for i := range 3 {
+			phone := fmt.Sprintf("+3933312388%02d", i)
+			pending = append(pending, f.planned(phone, "Ciao", now.Add(time.Hour)).String())
+			failed = append(failed, f.ended(phone, "Ciao", now.Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused")}).String())
+		}
+		v := w.visitor(w.clients[puntuale.Staff])
+		for query, verbs := range map[string]string{"": "cancel again ", "?state=PENDING": "cancel ", "?state=FAILED": "again ", "?state=RESCHEDULED": ""} {
+			body := v.get(w.pages + "/messages" + query).body
+			offered := ""
+			for _, verb := range regexp.MustCompile(`name="verb" value="(\w+)"`).FindAllStringSubmatch(body, -1) {
+				offered += verb[1] + " "
+			}
+			if offered != verbs || strings.Contains(body, `form="choose" name="id" value="`) != (verbs != "") {
+				t.Errorf("%q offers %q, want %q", query, offered, verbs)
+			}
+		}
+		if reader := w.visitor(w.clients[puntuale.Reader]).get(w.pages + "/messages").body; strings.Contains(reader, `form="choose"`) {
+			t.Error("a reader may choose rows")
+		}
+		act := func(verb string, chosen ...string) (asked string) {
+			t.Helper()
+			page := v.get(w.pages + "/messages/all?" + url.Values{"chosen": {"yes"}, "verb": {verb}, "state": {"FAILED"}, "id": chosen}.Encode()).body
+			form := hiddenOf(page)
+			form["id"], form["when"] = chosen, []string{"now"}
+			if r := v.post(w.pages+"/messages/all", form); r.status != http.StatusSeeOther || !strings.HasSuffix(r.header.Get("Location"), "/messages?state=FAILED") {
+				t.Errorf("%s: %d to %q", verb, r.status, r.header.Get("Location"))
+			}
+			return words(inMain(page))
+		}
+		states := func() (all string) {
+			t.Helper()
+			for _, id := range append(append([]string{}, pending...), failed...) {
+				m, err := puntuale.ParseID[puntuale.MessageID](id)
+				w.must(err)
+				all += detail(t, w, m).State.String() + " "
+			}
+			return all
+		}
+		if asked := act("cancel", pending[0], pending[2], failed[1], pending[2], "999999", "abc"); !strings.Contains(asked, "Annullare l’invio di 2 messaggi?") || !strings.Contains(asked, "Altri 3 selezionati") {
+			t.Errorf("asked %q", asked)
+		}
+		if got := states(); got != "CANCELLED PENDING CANCELLED FAILED FAILED FAILED " {
+			t.Errorf("after the cancelling: %s", got)
+		}
+		if asked := act("again", failed[0], pending[1], pending[2]); !strings.Contains(asked, "Inviare di nuovo 2 messaggi?") || !strings.Contains(asked, "Un altro selezionato") {
+			t.Errorf("asked %q", asked)
+		}
+		if got := states(); got != "CANCELLED PENDING RESCHEDULED RESCHEDULED FAILED FAILED " {
+			t.Errorf("after the sending: %s", got)
+		}
+		if asked := act("again"); !strings.Contains(asked, "Nessuno dei messaggi selezionati") {
+			t.Errorf("nothing was chosen, asked %q", asked)
+		}
+		many := make([]string, puntuale.MaxRequestIDs+1)
+		if r := v.post(w.pages+"/messages/all", url.Values{"chosen": {"yes"}, "verb": {"cancel"}, "id": many}); r.status != http.StatusUnprocessableEntity {
+			t.Errorf("%d ids: %d", len(many), r.status)
+		}
+	})
+}
+
+// TestChosenMessagesStory: what a person ticks stays ticked on other pages of the list, while the list reloads itself, after a
+// look at a message, and after a refused form. The action changes exactly these messages, on all pages.
+func TestChosenMessagesStory(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		f := w.traffic()
+		var ids []puntuale.MessageID
+		for i := range 60 {
+			phone := fmt.Sprintf("+3933312388%02d", i)
+			w.contact(phone, fmt.Sprintf("Anna Prova %d", i))
+			ids = append(ids, f.ended(phone, "Ciao, a domani.", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused")}))
+		}
+		chosen := func(n int) { b.until(fmt.Sprintf(`document.querySelector("#choose output").textContent === "%d"`, n)) }
+		ticked := func(ids string) {
+			b.until(`[...document.querySelectorAll("tr[data-row] input:checked")].map((box) => box.value).join() === "` + ids + `"`)
+		}
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/messages?state=FAILED")
+		b.until(`document.querySelector("#choose").hidden`)
+		b.click(`tr[data-row]:nth-child(2) input[name=id]`)
+		b.click(`tr[data-row]:nth-child(3) input[name=id]`)
+		chosen(2)
+		b.check("chosen")
+		two := ids[58].String() + "," + ids[57].String()
+		f.ended("+393331238899", "Ciao", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused")})
+		b.until(`document.querySelector("tr[data-row] a").textContent.includes("99")`) // the list reloaded itself
+		ticked(two)
+		chosen(2)
+		b.leaves(func() { b.click(`.pager [rel=next]`) })
+		chosen(2)
+		ticked("")
+		b.click(`tr[data-row]:nth-child(11) input[name=id]`)
+		chosen(3)
+		second := evaluate[string](b, `location.search`)
+		b.leaves(func() { b.click(`tr[data-row]:nth-child(1) a`) })
+		b.until(`document.querySelector("a.back")`)
+		b.leaves(func() { evaluate[string](b, `(history.back(), "")`) })
+		b.until(fmt.Sprintf(`location.search === %q`, second))
+		ticked(ids[0].String())
+		b.leaves(func() { b.click(`.pager [rel=prev]`) })
+		ticked(two)
+		chosen(3)
+
+		b.leaves(func() { b.click(`#choose [value=again]`) })
+		b.until(`document.querySelectorAll("#bulk input[name=id]").length === 3`)
+		b.check("ask-chosen")
+		b.click(`#bulk input[value=date]`)
+		b.click(`#bulk .btn-primary`)
+		b.until(`document.querySelector("#f-date-fault")`)
+		b.leaves(func() { evaluate[string](b, `(history.back(), "")`) })
+		chosen(3)
+		b.leaves(func() { b.click(`#choose [value=again]`) })
+		b.click(`#bulk .btn-primary`)
+		b.until(`location.pathname.endsWith("/messages") && document.querySelector("[data-toast]") && document.querySelector("#choose").hidden`)
+		b.check("chosen-done")
+		for i, id := range ids {
+			if want, got := i == 0 || i == 57 || i == 58, detail(t, w, id).State == puntuale.Rescheduled; got != want {
+				t.Errorf("message %d: replaced is %v", i, got)
+			}
+		}
+
+		// The bound: one more than may be chosen.
+		full := make([]string, view.MaxChosen-1)
+		for i := range full {
+			full[i] = fmt.Sprintf(`"9%d"`, i)
+		}
+		b.click(`tr[data-row]:nth-child(1) input[name=id]`)
+		evaluate[string](b, `((place) => { sessionStorage.setItem(place, JSON.stringify([`+strings.Join(full, ",")+`])); dispatchEvent(new Event("pageshow")); return ""; })(Object.keys(sessionStorage).find((key) => key.includes("chosen")))`)
+		chosen(view.MaxChosen - 1)
+		b.click(`tr[data-row]:nth-child(1) input[name=id]`)
+		chosen(view.MaxChosen)
+		b.click(`tr[data-row]:nth-child(2) input[name=id]`)
+		b.until(`document.querySelector("[data-toast].toast-bad") && !document.querySelector("tr[data-row]:nth-child(2) input[name=id]").checked`)
+		chosen(view.MaxChosen)
 	})
 }

@@ -28,7 +28,7 @@ func numbered(page string) string {
 	return rowNumbers.ReplaceAllString(versions.ReplaceAllString(messageNumbers.ReplaceAllString(page, "/messages/N"), "version=V"), `id="row-N"`)
 }
 
-var rowNumbers = regexp.MustCompile(`id="row-\d+"`)
+var rowNumbers = regexp.MustCompile(`id="row-\d+"|name="id" value="\d+"`)
 
 var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
 

@@ -59,8 +59,29 @@ func (p *Partner) CountClients(ctx context.Context, s ClientSearch) (n int, all 
 	return n, all, nil
 }
 
+// clientStates are the states by which clients can be listed; "": any.
+var clientStates = []puntuale.ClientState{"", puntuale.StateActive, puntuale.StateSuspended, puntuale.StateExpired, puntuale.StateExpiring, puntuale.StateEmpty}
+
+// CountClientStates counts the partner's clients in each state of a [ClientSearch], whatever its text. No index has the states,
+// so each count reads all clients of the partner. It returns nil if there are more than [puntuale.MaxCounted].
+func (p *Partner) CountClientStates(ctx context.Context) (map[puntuale.ClientState]int, error) {
+	counts := map[puntuale.ClientState]int{}
+	for _, state := range clientStates {
+		n, all, err := p.CountClients(ctx, ClientSearch{State: string(state)})
+		if err != nil || !all {
+			return nil, err
+		}
+		counts[state] = n
+	}
+	return counts, nil
+}
+
 func (p *Partner) clientFilter(s ClientSearch, now time.Time) (filter puntuale.ClientFilter, f request.Faults) {
-	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
+	var words []string
+	for _, state := range clientStates {
+		words = append(words, string(state))
+	}
+	f.Word("query.state", s.State, words...)
 	f.Text("query.q", s.Text, puntuale.MaxName)
 	today := p.accounts.control.Today(now)
 	return puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon), Plan: s.Plan}, f

@@ -44,6 +44,9 @@ func clients(v *page.Request) error {
 	if v.Partial() {
 		return v.Show(ClientTable(list))
 	}
+	if list.States, err = v.Partner.CountClientStates(v.Ctx()); err != nil {
+		return err
+	}
 	return v.Show(Clients(f, list))
 }
 

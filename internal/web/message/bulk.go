@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// bulkRoutes change all messages that a search finds. The first page asks for confirmation. Then each request changes
-// one part of the messages.
+// bulkRoutes change all messages that a search finds, or those that the person chose. The first page asks for confirmation.
+// Then each request changes one part of the messages.
 var bulkRoutes = []page.Route{
 	page.Get("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, askAll),
 	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
@@ -35,6 +35,9 @@ func bulkVerb(state string) string {
 
 func askAll(v *page.Request) error {
 	b := Bulk{Search: readSearch(v.Query), Form: view.NewForm("when", "now")}
+	if v.Query("chosen") != "" {
+		return askChosen(v, b)
+	}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
 		return v.Redirect(v.Frame.Place.Base + "/messages")
 	}
@@ -59,6 +62,44 @@ func askAll(v *page.Request) error {
 	return v.Show(AskAll(b))
 }
 
+// askChosen asks about the messages that the person chose, and says how many of them the action cannot change.
+func askChosen(v *page.Request, b Bulk) error {
+	b.Chosen, b.IDs, b.Verb = true, v.HTTP.URL.Query()["id"], v.Query("verb")
+	if b.Verb != "cancel" && b.Verb != "again" {
+		return v.Redirect(v.Frame.Place.Base + "/messages" + b.Search.Query(""))
+	}
+	fit, unfit, err := fitIDs(v, b.Verb, b.IDs)
+	b.Total, b.Unfit = len(fit), unfit
+	if err != nil {
+		return err
+	}
+	return v.Show(AskAll(b))
+}
+
+// fitIDs returns which of the chosen messages an action can change, each once, and how many it cannot. It must be called again
+// when the action begins, because sending a pending message again would move it.
+func fitIDs(v *page.Request, verb string, chosen []string) (ids []string, unfit int, err error) {
+	if len(chosen) == 0 {
+		return nil, 0, nil
+	}
+	all, err := v.Client.Details(v.Ctx(), chosen)
+	if err != nil {
+		return nil, 0, err
+	}
+	seen := map[string]bool{}
+	for i := range all {
+		id := all[i].ID.String()
+		if !seen[id] && (verb == "again" && mayAgain(all[i]) || verb == "cancel" && mayCancel(all[i])) {
+			ids = append(ids, id)
+		}
+		seen[id] = true
+	}
+	for _, id := range chosen {
+		seen[id] = true
+	}
+	return ids, len(seen) - len(ids), nil
+}
+
 // doAll changes the next part of the messages. The form contains the cursor, and the number of messages changed so far.
 func doAll(v *page.Request) error {
 	f, err := v.Form()
@@ -66,17 +107,20 @@ func doAll(v *page.Request) error {
 		return err
 	}
 	b := Bulk{Search: readSearch(f.Value), Form: f, Total: page.Count(f.Value("total")), More: f.Value("more") != "", Done: page.Count(f.Value("done")), Left: page.Count(f.Value("left")), Running: true}
-	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
+	var ids []string
+	next := ""
+	if b.Chosen = f.Value("chosen") != ""; b.Chosen {
+		b.Verb, b.IDs = f.Value("verb"), f.Values["id"]
+		ids, b.Unfit, err = fitIDs(v, b.Verb, b.IDs)
+	} else if b.Verb = bulkVerb(b.Search.State); b.Verb == f.Value("verb") {
+		ids, next, err = foundIDs(v, b.Search)
+	}
+	if b.Verb != f.Value("verb") || b.Verb != "cancel" && b.Verb != "again" {
 		v.Quiet = true
 		return v.Redirect(v.Frame.Place.Base + "/messages")
 	}
-	rows, next, err := v.Client.Messages(v.Ctx(), queryOf(b.Search, bulkRows))
 	if err != nil {
 		return err
-	}
-	ids := make([]string, len(rows))
-	for i := range rows {
-		ids[i] = rows[i].ID.String()
 	}
 	n, err := bulk(v, b.Verb, ids, f)
 	if err != nil {
@@ -94,8 +138,20 @@ func doAll(v *page.Request) error {
 	if b.Left > 0 {
 		done += ". " + v.T("bulk.left", "N", b.Left)
 	}
+	if b.Unfit > 0 {
+		done += ". " + v.T("bulk."+b.Verb+"_unfit", "N", b.Unfit)
+	}
 	v.Toast("ok", done, "")
 	return v.Redirect(v.Frame.Place.Base + "/messages" + b.Search.Query(""))
+}
+
+// foundIDs returns the ids of the next messages that a search finds, and the cursor of those after them.
+func foundIDs(v *page.Request, search view.MessageSearch) (ids []string, next string, err error) {
+	rows, next, err := v.Client.Messages(v.Ctx(), queryOf(search, bulkRows))
+	for i := range rows {
+		ids = append(ids, rows[i].ID.String())
+	}
+	return ids, next, err
 }
 
 // bulkPart returns only the form for htmx, and the whole page for a browser without scripts.

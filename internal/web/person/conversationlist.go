@@ -23,8 +23,10 @@ func inboxPage(v *page.Request) (p ConversationList, err error) {
 	if p.Rows, p.Next, err = v.Client.Conversations(v.Ctx(), p.Unread, request.Page{Limit: inboxRows, Cursor: p.Cursor}); err != nil {
 		return p, err
 	}
-	if p.Count, err = page.Total(v.Client.CountConversations(v.Ctx(), p.Unread)); err != nil {
-		return p, err
+	for i, unread := range []bool{false, true} {
+		if p.Counts[i], err = page.Total(v.Client.CountConversations(v.Ctx(), unread)); err != nil {
+			return p, err
+		}
 	}
 	phones := make([]string, len(p.Rows))
 	for i, g := range p.Rows {
@@ -48,6 +50,6 @@ func liveInbox(v *page.Request) error {
 		if err != nil {
 			return "", err
 		}
-		return v.Rendered(InboxRows(p))
+		return v.Rendered(liveInboxParts(p))
 	})
 }

@@ -147,21 +147,29 @@
   };
   const choose = (form, boxes, on) => {
     const all = readChosen(form);
+    let full = false;
     for (const box of boxes) {
-      box.checked = on;
-      on ? all.add(box.value) : all.delete(box.value);
+      if (!on) all.delete(box.value);
+      else if (all.size < Number(form.dataset.most)) all.add(box.value);
+      else full ||= !all.has(box.value);
+      box.checked = all.has(box.value);
     }
     keepChosen(form.dataset.choose, all);
     showChosen();
+    if (full) say(form.dataset.full, "bad");
   };
   document.addEventListener("change", ({ target }) => {
     const form = target.form?.dataset.choose ? target.form : "choosePage" in target.dataset ? document.querySelector("form[data-choose]") : null;
     if (form) choose(form, target.form === form ? [target] : rows(form), target.checked);
   });
   document.addEventListener("submit", ({ target }) => {
-    if (target.dataset?.chosen && target.elements.new?.value.trim()) keepChosen(target.dataset.chosen, []);
+    if (target.dataset?.chosen) keepChosen(target.dataset.chosen, []);
   });
-  document.addEventListener("htmx:after:swap", showChosen);
+  document.addEventListener("htmx:after:swap", () => {
+    const refused = document.querySelector("form[data-chosen]"); // what was chosen stays chosen
+    if (refused) keepChosen(refused.dataset.chosen, [...refused.querySelectorAll("input[name=id]")].map((hidden) => hidden.value));
+    showChosen();
+  });
   addEventListener("pageshow", showChosen);
 
   const copy = async (button) => {
