@@ -168,7 +168,8 @@ func stateWord(s Of) string {
 
 // fileName returns the name of a file, which ends with the state of a month that is not closed, in the reader's words.
 func fileName(v *page.Request, p Page) string {
-	name, state := v.T("statement.file")+"-"+p.Month.String(), ""
+	name := v.T("statement.file") + "-" + p.Month.String()
+	var state string
 	switch {
 	case !p.complete():
 		state = v.T("statement.partial")
