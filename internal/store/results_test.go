@@ -65,6 +65,7 @@ type resultHistory struct {
 	clients  []puntuale.ClientID
 	sessions map[puntuale.ClientID][]puntuale.SessionID
 	proxy    *proxy // nil: there is none
+	unbroken bool   // true: no count breaks off, because servers count meanwhile that must not fail
 	template *storetest.Client
 	own      map[puntuale.ClientID]*storetest.Client
 	second   map[puntuale.ClientID]puntuale.SequenceID // another sequence
@@ -436,8 +437,11 @@ func (h *resultHistory) wait() {
 }
 
 func (h *resultHistory) count() {
-	limit := 1 + h.r.IntN(20)
-	switch h.r.IntN(6) {
+	limit, way := 1+h.r.IntN(20), h.r.IntN(6)
+	if h.unbroken {
+		way = -1
+	}
+	switch way {
 	case 0: // a statement fails
 		mend := h.breakCount(changesOfCount[h.r.IntN(len(changesOfCount))])
 		_, _ = h.CountResults(context.Background(), limit)

@@ -62,6 +62,7 @@ type serverPair struct {
 }
 
 func newServerPair(t *testing.T, h *resultHistory) *serverPair {
+	h.unbroken = true
 	h.Exec("update session set sandbox = 0") // statements do not have the messages of sandboxes
 	p := &serverPair{resultHistory: h, closed: map[puntuale.ClientID]puntuale.Statement{}, parts: map[puntuale.ClientID][]puntuale.MessageID{}}
 	for i := range p.clocks {
