@@ -129,8 +129,15 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 // noCode stands for the code of a pause that no refusal caused.
 const noCode = -1
 
-// pause stops all messages of the number until the given time. It reports the reason, which people read.
+// pause is hold for all but the status check, which must know of the pause.
 func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, code int, until time.Time) {
+	a.hold(state, reason, code, until)
+	ring(a.wake)
+}
+
+// hold stops all messages of the number until the given time. It reports the reason, which people read. It does not wake the
+// status check: a check that woke itself would run without end while the number is paused.
+func (a *account) hold(state puntuale.LinkState, reason puntuale.ReasonCode, code int, until time.Time) {
 	now := a.clock.Now()
 	if !now.Before(until) {
 		return
@@ -148,7 +155,6 @@ func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, co
 		detail = withCode(detail, code)
 	}
 	a.set(state, detail)
-	ring(a.wake)
 }
 
 // pauseEnd returns when the number's pause ends, or the zero time if the number is not paused.
@@ -269,7 +275,7 @@ func (a *account) obeys(orders []puntuale.OfficialPause, gone bool, now time.Tim
 	}
 	for _, p := range orders {
 		if p.Kind == puntuale.PauseNumber {
-			a.pause(state, p.Reason, noCode, now.Add(min(p.Until.Sub(now), lookAgain)))
+			a.hold(state, p.Reason, noCode, now.Add(min(p.Until.Sub(now), lookAgain)))
 			return
 		}
 	}

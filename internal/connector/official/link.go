@@ -91,6 +91,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	}
 	a.release()
 	if _, err = c.checkStatusAlone(ctx, a); err != nil || !a.online(c.cfg.Clock.Now()) {
+		ring(a.wake) // the next check may be due earlier
 		return err
 	}
 	return c.keepSubscription(ctx, a, true)

@@ -128,12 +128,13 @@ type pauseSubject struct {
 }
 
 // follow does what new pauses demand of an open session. It also remembers the pauses for templates, categories and
-// countries, because messages that are already prepared must obey them, too.
-func (a *account) follow(all []puntuale.OfficialPause) {
+// countries, because messages that are already prepared must obey them, too. paused is true if the number is paused.
+func (a *account) follow(all []puntuale.OfficialPause) (paused bool) {
 	for _, w := range all {
 		switch w.Kind {
 		case puntuale.PauseNumber:
-			a.pause(puntuale.LinkLinked, w.Reason, w.Code, w.Until)
+			paused = true
+			a.hold(puntuale.LinkLinked, w.Reason, w.Code, w.Until)
 		case puntuale.PauseTemplate, puntuale.PauseCategory, puntuale.PauseCountry:
 			a.mu.Lock()
 			_, known := a.holds[pauseSubject{w.Kind, w.Subject}]
@@ -145,6 +146,7 @@ func (a *account) follow(all []puntuale.OfficialPause) {
 			}
 		}
 	}
+	return paused
 }
 
 // learn replaces what the memory has about the pauses of a key by what the store has. all are the pauses in the store. It

@@ -292,7 +292,9 @@ func (c *Connector) refuse(ctx context.Context, a *account, e *graphError, to, t
 		}
 	}
 	c.keepPauses(ctx, a, pauses)
-	a.follow(pauses)
+	if a.follow(pauses) {
+		ring(a.wake)
+	}
 	return refusal
 }
 

@@ -159,6 +159,11 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	if err := r.conn.Test(r.within(), r.session); err != nil || !r.conn.Online(r.session) {
 		r.t.Errorf("after a test: %v", err)
 	}
+	r.world.mu.Lock()
+	defer r.world.mu.Unlock()
+	if n := len(r.reports); n > 20 {
+		r.t.Errorf("%d reports: the status check woke itself while the number was paused", n)
+	}
 }
 
 func (r *rig) templateWaits() {

@@ -231,7 +231,9 @@ func (c *Connector) noteStored(t *sessionReport) {
 		}
 		a.reconsider()
 	}
-	a.follow(t.pauses)
+	if a.follow(t.pauses) {
+		ring(a.wake)
+	}
 	if len(t.health) > 0 || t.reread {
 		a.look()
 	}
