@@ -106,10 +106,15 @@ func newWorld(t testing.TB, s setup) *world {
 	w.conn = official.New(cfg)
 	w.session = w.newSession(w.number)
 	w.open(w.session)
-	server := httptest.NewServer(w.conn.NewWebhook())
-	t.Cleanup(server.Close)
-	w.webhook = server.URL + w.session.WebhookPath()
+	w.listen()
 	return w
+}
+
+// listen lets the network's reports arrive at the present connector.
+func (w *world) listen() {
+	server := httptest.NewServer(w.conn.NewWebhook())
+	w.t.Cleanup(server.Close)
+	w.webhook = server.URL + w.session.WebhookPath()
 }
 
 // noMemory is the memory grant of a client that has no memory left. Nevertheless, short answers are read, because they
@@ -157,6 +162,7 @@ func (w *world) restart() {
 	w.conn.Close(w.within(), w.session)
 	w.conn = official.New(w.config)
 	w.open(w.session)
+	w.listen()
 }
 
 func (w *world) countReports() int {
