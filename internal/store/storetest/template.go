@@ -207,6 +207,19 @@ func testFiles(t *testing.T, w *World) {
 		t.Errorf("its name is %q, %v", got.Name, err)
 	}
 
+	c.fillsRoom(t, first)
+	if err := c.DropFile(ctx, first.ID); err != nil { // does nothing to a finished file
+		t.Fatal(err)
+	}
+	if _, err := c.Tenant.File(ctx, first.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+// fillsRoom uploads until the client has no more room: by bytes, and by the number of files. first is a file of the client.
+func (c *Client) fillsRoom(t *testing.T, first puntuale.File) {
+	t.Helper()
+	ctx := context.Background()
 	big := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "c", Type: "image/jpeg", Hash: make([]byte, 32), Size: puntuale.MaxClientFileBytes - 4<<20, Created: Begin}
 	if _, err := c.CreateFile(ctx, big); err != nil {
 		t.Fatal(err)
@@ -223,13 +236,13 @@ func testFiles(t *testing.T, w *World) {
 	if again := c.upload("a.jpg", Begin); again.ID != first.ID {
 		t.Error("the same bytes were refused, because there is no room")
 	}
-	w.maintainFiles(Begin.Add(30*time.Minute), time.Time{})
+	c.w.maintainFiles(Begin.Add(30*time.Minute), time.Time{})
 	WantCode(t, create(), puntuale.CodeQuotaReached)
-	w.maintainFiles(Begin.Add(2*time.Hour), time.Time{})
+	c.w.maintainFiles(Begin.Add(2*time.Hour), time.Time{})
 	if err := create(); err != nil {
 		t.Errorf("a file that never arrived still counts: %v", err)
 	}
-	w.Exec(`insert into file (client_id, id, name, type, hash, size, created_at, needed_at) -- all but one
+	c.w.Exec(`insert into file (client_id, id, name, type, hash, size, created_at, needed_at) -- all but one
  with recursive n(i) as (select 2 + (select count(*) from file where client_id = $1 and hidden_at = 0) union all select i + 1 from n where i < $2)
  select client_id, 'n' || i, name, type, hash, 1, created_at, needed_at from file cross join n where client_id = $1 and id = $3`, c.ID, puntuale.MaxClientFiles, first.ID)
 	for n := range 2 {
@@ -246,12 +259,6 @@ func testFiles(t *testing.T, w *World) {
 	}
 	if again := c.upload("a.jpg", Begin); again.ID != first.ID {
 		t.Error("the same bytes were refused, because there are too many files")
-	}
-	if err := c.DropFile(ctx, first.ID); err != nil { // does nothing to a finished file
-		t.Fatal(err)
-	}
-	if _, err := c.Tenant.File(ctx, first.ID); err != nil {
-		t.Error(err)
 	}
 }
 
